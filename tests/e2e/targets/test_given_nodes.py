@@ -448,3 +448,43 @@ def test_one_weight_along_both_axes_of_which_blocks_divide_one(tmp_path):
     _, outputs = made_for_openvino(tmp_path, inputs, activations="none",
                                    weights={"dtype": "int4", "granularity": {"block": 16}})
     assert min(judge.sqnr_db(real, made) for real, made in outputs) > 15
+
+
+# --- a Loop that hands out what it was given --------------------------------------------
+
+
+def loop(path, is_direct):
+    """Three steps of y = tanh(y W), which carry W."""
+    handed = "w" if is_direct else "w_after"
+    nodes = [node("Identity", ["go"], ["go_on"]), node("MatMul", ["y", "w"], ["p"]),
+             node("Tanh", ["p"], ["y_after"])]
+    if not is_direct:
+        nodes.append(node("Identity", ["w"], [handed]))
+    body = helper.make_graph(
+        nodes, "step", [value("i", 7, []), value("go", 9, []), value("y", 1, [1, 4]), value("w", 1, [4, 4])],
+        [value("go_on", 9, []), value("y_after", 1, [1, 4]), value(handed, 1, [4, 4])])
+    graph = helper.make_graph(
+        [node("Loop", ["n", "begin", "x", "weight"], ["state", "last"], body=body, name="steps"),
+         node("Identity", ["state"], ["result"])],
+        "g", [value("x", 1, [1, 4])], [value("result", 1, [1, 4])],
+        [numpy_helper.from_array(np.int64(3), "n"), numpy_helper.from_array(np.array(True), "begin"),
+         numpy_helper.from_array(rng.normal(size=(4, 4)).astype(np.float32), "weight")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)
+    return model.SerializeToString()
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_loop_whose_file_openvino_refuses_is_named(tmp_path, is_direct):
+    loop(tmp_path / "net.onnx", is_direct)
+    names = [name for name, _ in warned(tmp_path, tmp_path / "net.onnx", "openvino")]
+    assert names == (["steps"] if is_direct else [])
+    assert warned(tmp_path, tmp_path / "net.onnx", "onnxruntime") == []
+
+
+def test_openvino_refuses_the_file_of_such_a_loop(tmp_path):
+    model, core = loop(tmp_path / "net.onnx", True), openvino.Core()
+    core.read_model(model)
+    with pytest.raises(RuntimeError, match="Conversion is failed for: Loop"):
+        core.read_model(tmp_path / "net.onnx")

@@ -79,5 +79,12 @@ FAULT(
     "column: 1 to 6 dB are left.",
     "misread_by_target",
     "tests/e2e/targets/test_given_nodes.py::test_openvino_misreads_scales_of_inputs")
+FAULT(
+    "2026.4",
+    "It refuses the file of a model whose Loop or Scan hands out an input of its body "
+    "straight, and reads the same bytes from memory.",
+    "misread_by_target",
+    "tests/e2e/targets/"
+    "test_given_nodes.py::test_openvino_refuses_the_file_of_such_a_loop")
 FAULT("2026.4", "It refuses to load a weight whose blocks do not divide its axis.",
       "V6", "tests/e2e/plan/test_runtime_faults.py::test_a_block_that_does_not_divide")

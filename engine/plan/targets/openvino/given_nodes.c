@@ -199,6 +199,23 @@ has_scales_of_columns(const struct qdq_model *model, const struct qdqi_node *nod
     return (axis == 1 || axis == -1) && (rows == 0 || rows == -2);
 }
 
+/* --- Loop and Scan --------------------------------------------------------------- */
+
+/* Returns whether an output of the node's body is an input of it, with nothing between. */
+static bool
+hands_input_out(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    static const char *const ops[] = {"Loop", "Scan", NULL};
+    if (node->body == 0 || !qdqi_node_is_one_of(node->proto, ops))
+        return false;
+    const Onnx__GraphProto *body = model->graph.scopes[node->body].proto;
+    for (size_t i = 0; i < body->n_output; i++)
+        for (size_t k = 0; k < body->n_input; k++)
+            if (strcmp(body->output[i]->name, body->input[k]->name) == 0)
+                return true;
+    return false;
+}
+
 /* --- the warnings --------------------------------------------------------------- */
 
 static const struct {
@@ -217,6 +234,11 @@ static const struct {
     {has_scales_of_inputs,
      "OpenVINO 2026.4 multiplies by other scales than those of the weight's inputs, "
      "which are summed over: \"existing_qdq\": \"strip\" makes pairs anew"},
+    {hands_input_out,
+     "OpenVINO 2026.4 reads such a model from memory, as it was tried here, and "
+     "refuses "
+     "its file, because the body hands out what it was given: an Identity between the "
+     "two makes both load"},
     {has_scales_of_columns,
      "OpenVINO 2026.4 takes the scales of the table's columns for those of its rows: "
      "\"existing_qdq\": \"strip\" makes pairs anew"},
