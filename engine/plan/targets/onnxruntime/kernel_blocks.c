@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rule C30. ONNX Runtime 1.31 makes a MatMulNBits with blocks of 32 inputs of a weight that has a scale for each
- * channel, and rounds what the layer reads for each such block. The kernel takes less time with longer blocks, and
- * with a scale for each block the weight is more exact, too.
+ * Rule C30. ONNX Runtime 1.31 makes a MatMulNBits with blocks of 32 inputs of a weight of 4 or 8 bits that has a scale
+ * for each channel, and rounds what the layer reads for each such block. The kernel takes less time with longer blocks,
+ * and with a scale for each block the weight is more exact, too.
  */
 #include "config.h"
 #include "plan/targets/onnxruntime/onnxruntime.h"
@@ -10,14 +10,17 @@
 #include "graph/layers/operators.h"
 #include "plan/placement/formats.h"
 
-/* The elements of a block, and the inputs of a layer from which on it has blocks. Blocks of 128 take less time still,
-   and cost accuracy by the rounding of what the layer reads. */
-enum { BLOCK = 64, LEAST_INPUTS = 256, OPSET_BLOCKS = 21, RIGHT = 1, COLUMNS = 1 };
+/* The elements of a block by the bits of a weight, and the inputs of a layer from which on it has blocks. Longer ones
+   take less time still, and cost accuracy by the rounding of what the layer reads, which weights of 4 bits hide. */
+enum { BLOCK_OF_8_BITS = 64, BLOCK_OF_4_BITS = 128, LEAST_INPUTS = 256 };
+enum { OPSET_BLOCKS = 21, RIGHT = 1, COLUMNS = 1 };
 
 static bool
-has_channels_of_bytes(const struct qdq_layer_format *f)
+has_channels(const struct qdq_layer_format *f)
 {
-    return qdqi_is_8_bit_integer(f->weights.format) &&
+    return (qdqi_is_8_bit_integer(f->weights.format) ||
+            f->weights.format == QDQ_FORMAT_INT4 ||
+            f->weights.format == QDQ_FORMAT_UINT4) &&
            f->weights.granularity == QDQ_PER_CHANNEL &&
            f->weights.storage == QDQ_STORE_DQ;
 }
@@ -33,9 +36,9 @@ qdqi_kernel_blocks_decide(const struct qdq_spec *spec, const char **ret_reason)
         *ret_reason = "output.decoder says how weights are stored";
     else if (!(spec->open & QDQ_CHOICE_GRANULARITY))
         *ret_reason = "weights.granularity is stated";
-    else if (!qdqi_spec_has(spec, has_channels_of_bytes))
-        *ret_reason = "the rule is of weights that are stored as integers of 8 bits, "
-                      "with a scale for each channel";
+    else if (!qdqi_spec_has(spec, has_channels))
+        *ret_reason = "the rule is of weights that are stored as integers of 4 or 8 "
+                      "bits, with a scale for each channel";
     else {
         *ret_reason = "the kernels take less time";
         return true;
@@ -78,10 +81,9 @@ can_have_blocks(const struct planner *p, const struct qdq_layer *layer)
         return false;
     const struct qdqi_planned_weight *w = &p->plan->weights[layer->weight_row];
     const struct qdqi_use *use = w->tensor->uses;
-    return has_channels_of_bytes(layer->format) &&
-           has_many_inputs(qdqi_node_of(p, layer)) && w->axis == COLUMNS &&
-           w->block == 0 && !w->table && !w->apart && !w->is_table && !w->is_gates &&
-           use && !use->next && !w->tensor->is_captured;
+    return has_channels(layer->format) && has_many_inputs(qdqi_node_of(p, layer)) &&
+           w->axis == COLUMNS && w->block == 0 && !w->table && !w->apart &&
+           !w->is_table && !w->is_gates && use && !use->next && !w->tensor->is_captured;
 }
 
 void
@@ -95,7 +97,9 @@ qdqi_kernel_blocks_plan(struct planner *p)
         if (layer->weight_input < 0 || !can_have_blocks(p, layer))
             continue;
         struct qdqi_planned_weight *w = &p->plan->weights[layer->weight_row];
-        w->block = BLOCK;
+        w->block = qdqi_is_8_bit_integer(layer->format->weights.format)
+                       ? BLOCK_OF_8_BITS
+                       : BLOCK_OF_4_BITS;
         w->axis = layer->weight_axis = 1 - COLUMNS;
         qdqi_rule_cite(layer, C30);
     }

@@ -104,10 +104,12 @@
     QDQI_TIED_FORMS_RULE(RULE)                                                         \
     QDQI_ZERO_POINTS_RULE(RULE)                                                        \
     RULE(C30, AUTO,                                                                    \
-         "With weights alone, an 8-bit weight of a Gemm or MatMul with a scale for "   \
-         "each channel of at least 256 inputs has one for each block of 64 of them: "  \
-         "onnxruntime's kernel takes less time by that. Off: it has one for each "     \
-         "channel, and onnxruntime makes blocks of 32 of it.")                         \
+         "With weights alone, a weight of a Gemm or MatMul with a "                    \
+         "scale for each channel of at least 256 inputs has one for "                  \
+         "each block of 64 of them with 8 bits, and of 128 with 4: "                   \
+         "onnxruntime's kernel takes less time by that. Off: it has "                  \
+         "one for each channel, and onnxruntime makes blocks of 32 of "                \
+         "it.")                                                                        \
     QDQI_CAUSAL_RULE(RULE, AUTO)                                                       \
     RULE(C32, AUTO,                                                                    \
          "A constant that a Loop or Scan carries from step to step and never changes " \
