@@ -377,7 +377,7 @@ def test_the_smallest_of_a_tenants_limits_holds(held, service):
 
 def test_bytes_of_its_own(service):
     daemon = service()
-    a, b = access.tenant(daemon, "a", "--max-bytes", "60K"), access.tenant(daemon, "b")
+    a, b = access.tenant(daemon, "a", "--max-bytes", "90K"), access.tenant(daemon, "b")
     for one, status in ((a, 507), (b, 400)):
         answer = one.post("/v1/models", data=bytes(100_000))
         problem(answer, status, "disk_full" if status == 507 else "invalid_model")
