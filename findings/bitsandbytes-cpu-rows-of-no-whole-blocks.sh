@@ -4,10 +4,10 @@
 #
 # Seen with bitsandbytes 0.50.2, torch 2.15.0, CPU with AVX-512.
 #
-# quantize_4bit cuts a weight into blocks of 64 without regard to rows, so that a block may end in the next row. What it
-# stores is right: unpacked by hand, with one scale for each 64 numbers in a row, such weights are as good as others.
-# The layer, which has its weight from the CPU kernel of dequantize_4bit, computes with other numbers. 64 is the
-# default, so layers of 32, 48, 96, 160 or 4304 inputs are concerned, and with larger blocks more sizes: 768 inputs
+# quantize_4bit cuts a weight into blocks of 64 without regard to rows, so that a block may end in the next row. The
+# stored numbers are right: unpacked by hand, with one scale for each 64 numbers in a row, such weights are as good as
+# others. The layer, which has its weight from the CPU kernel of dequantize_4bit, computes with other numbers. 64 is
+# the default, so layers of 32, 48, 96, 160 or 4304 inputs are concerned, and with larger blocks more sizes: 768 inputs
 # with blocks of 512. Nothing is said.
 #
 # It takes 6 GB of disk.

@@ -6,10 +6,9 @@
 #
 # Quantized weights and scales come as arrays of ml_dtypes, and who looks at them asks numpy for a histogram, the range
 # or rounded numbers. numpy computes the edges of the bins, and the range, in the type of the array. float8 weights that
-# use what the type offers have a range above its largest number: it is NaN, and of 10000 weights more than 97 % are in
-# another bin than their value. Of 4-bit floats 40 % are. numpy.round to two decimals makes zero of each
-# 4-bit number, also of integers. Nothing is said. The same arrays as float32 are right, and so are histograms of
-# integers.
+# use all that the type offers have a range above its largest number: it is NaN, and of 10000 weights more than 97 % are
+# counted in another bin. For 4-bit floats that is 40 %. numpy.round to two decimals makes zero of each 4-bit number,
+# also of integers. Nothing is said. The same arrays as float32 are right, and so are histograms of integers.
 #
 # Output (10000 normal weights, 8 bins):
 #
