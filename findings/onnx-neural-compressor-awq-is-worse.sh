@@ -15,7 +15,8 @@
 #   1 layer, 4 bits: RTN 20, GPTQ 18, AWQ 19
 #   1 layer, 8 bits: RTN 45, GPTQ 45, AWQ 25
 #   2 layers, 4 bits: RTN 17, GPTQ 14, AWQ 16
-#   2 layers, 8 bits: RTN 42, GPTQ 42, AWQ 25set -euo pipefail
+#   2 layers, 8 bits: RTN 42, GPTQ 42, AWQ 25
+set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export ORT_DISABLE_TELEMETRY=1

@@ -15,7 +15,8 @@
 #   RTN, symmetric: both signs 45, positive 49, negative 49
 #   RTN, asymmetric: both signs 2, positive -3, negative -3
 #   GPTQ, symmetric: both signs 45, positive 8, negative 49
-#   GPTQ, asymmetric: both signs 46, positive 56, negative 57set -euo pipefail
+#   GPTQ, asymmetric: both signs 46, positive 56, negative 57
+set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export ORT_DISABLE_TELEMETRY=1
