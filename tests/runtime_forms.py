@@ -613,7 +613,9 @@ def try_form(folder, seed, target):
         return True, f"{error} {what}"
     if any(one["code"] == "nothing_to_quantize" for one in report["warnings"]):
         return False, None
-    if alone and target != "tensorrt" and spec.get("recipe") != "none" and len(made) > 1.03 * len(whole) + 3000:
+    told_twice = any(one["code"] == "weight_stored_twice" for one in report["warnings"])
+    if alone and target != "tensorrt" and spec.get("recipe") != "none" and not told_twice \
+            and len(made) > 1.03 * len(whole) + 3000:
         return True, f"{len(made)} bytes of {len(whole)} {what}"
     try:
         literal = least_db(real, many(all_onnxruntime, made, feeds, "ORT_DISABLE_ALL"))
