@@ -86,6 +86,7 @@ OPENVINO = {
     "softmax, signs": ("V22", OPEN_ROWS, "p = Softmax (x) s = Mul (p, mixed) y = MatMul (s, small)", {}),
     "negated in a row": ("V22", ("float[2, 16] x", (2, 16)),
                          "a = Gemm (x, small, shift) n = Neg (a) y = Gemm (n, small, shift)", {}),
+    "open rows, signs, one added": ("V26", OPEN_ROWS, "s = Mul (x, mixed) t = Add (s, one) y = MatMul (t, small)", {}),
     "average": ("V26", IMAGES, CONV + " r = Tanh (a) m_ = Mul (r, signs) p = AveragePool <kernel_shape = [3, 3],"
                 " strides = [2, 2]> (m_) y = Conv (p, point)", {}),
     "up": ("V18", IMAGES, CONV + " r = Relu (a) y = ConvTranspose <strides = [2, 2]> (r, up)",

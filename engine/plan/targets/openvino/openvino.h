@@ -111,7 +111,8 @@
     RULE(V26, AUTO,                                                                    \
          "A layer stays floating point that reads an AveragePool behind an "           \
          "activation of a layer times a vector of factors below "                      \
-         "zero, since OpenVINO computes wrong numbers there.")
+         "zero, or data of an open size times such factors and one number added, "     \
+         "since OpenVINO computes wrong numbers there.")
 
 QDQI_RULE_ENUM(OPENVINO_RULES);
 
@@ -177,9 +178,11 @@ bool *qdqi_mark_small_chains(const struct qdq_model *model, struct qdqi_arena *a
  * Marks the nodes on whose way from an input of the model, or from a node that computes neither sums nor
  * elements by themselves, stand constant factors alone, one of them a vector, whose product is below zero for
  * some channel, and activations behind them, where an input of the model has an open size: OpenVINO takes the
- * factors into the pair (rule V22). Returns an array by node, in the arena; NULL when out of memory.
+ * factors into the pair (rule V22); with `shifted` also where one number is added behind them (V26). Returns an
+ * array by node, in the arena; NULL when out of memory.
  */
-bool *qdqi_mark_loose_factors(const struct qdq_model *model, struct qdqi_arena *arena);
+bool *qdqi_mark_loose_factors(const struct qdq_model *model, struct qdqi_arena *arena,
+                              bool shifted);
 
 /* Returns whether a Concat that does not join along the last axis makes the tensor, perhaps in
    front of copies, or, with `uniform`, of clips and of arithmetic with a constant of one element. */

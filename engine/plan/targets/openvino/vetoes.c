@@ -54,7 +54,7 @@ qdqi_openvino_begin(struct planner *p, struct qdq_error *err)
         .extreme = qdqi_mark_extremes(graph, arena),
         .turned = qdqi_mark_turned(p->model, arena),
         .chained = qdqi_mark_small_chains(p->model, arena, qdqi_rule_is_on(p, V22)),
-        .loose = qdqi_mark_loose_factors(p->model, arena),
+        .loose = qdqi_mark_loose_factors(p->model, arena, qdqi_rule_is_on(p, V26)),
         .averaged = qdqi_mark_averaged(p->model, arena),
     };
     p->marks = marks;

@@ -285,6 +285,24 @@ loose_step(const struct qdq_model *model, const struct qdqi_node *node, unsigned
     return LOOSE | (pools(node) ? before & FALLS : 0);
 }
 
+/* Does the same, and goes through the sum with one number, as V26 asks. */
+static unsigned
+shifted_step(const struct qdq_model *model, const struct qdqi_node *node,
+             unsigned before)
+{
+    static const char *const ops[] = {"Add", "Sub", NULL};
+    size_t n;
+    for (size_t i = 0; i < 2 && before & WIDE && node->proto->n_input == 2 &&
+                       qdqi_node_is_one_of(node->proto, ops);
+         i++) {
+        const struct qdqi_tensor *t = node->inputs[i];
+        if (t && t->is_fixed && t->view.stored &&
+            qdqi_count_elements(t->view.dims, t->view.rank, &n) && n == 1)
+            return before;
+    }
+    return loose_step(model, node, before);
+}
+
 /* Returns whether an input of the model has a size that is open, or no shape. */
 static bool
 has_open_size(const struct qdq_model *model)
@@ -301,10 +319,11 @@ has_open_size(const struct qdq_model *model)
 }
 
 bool *
-qdqi_mark_loose_factors(const struct qdq_model *model, struct qdqi_arena *arena)
+qdqi_mark_loose_factors(const struct qdq_model *model, struct qdqi_arena *arena,
+                        bool shifted)
 {
     return has_open_size(model)
-               ? mark_ways(model, arena, loose_step, FALLS)
+               ? mark_ways(model, arena, shifted ? shifted_step : loose_step, FALLS)
                : qdqi_arena_array(arena, model->graph.n_nodes, sizeof(bool));
 }
 
